@@ -26,11 +26,11 @@ use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event, ServerId};
 use crate::ask::Answer;
 use crate::client::Client;
+use crate::commons::SchemaChanges;
 use crate::marks::Mark;
 use crate::pool::{PoolId, PoolSpec};
 use crate::server::{Cleaning, Left, ServerState};
 use crate::snapshot::LoudView;
-use crate::sync::Counter;
 use crate::time::Time;
 
 pub(crate) use question::is_since;
@@ -61,9 +61,9 @@ pub(crate) struct Names {
     /// The schema has changed since the last reading began.
     stale: bool,
     began: Time,
-    /// How often the schema has been changed by clients of any worker, and how often when the last
+    /// Changes of the schema by clients of any worker, and how many there were when the last
     /// reading began.
-    changes: Arc<Counter>,
+    changes: Arc<SchemaChanges>,
     seen: usize,
 }
 
@@ -93,7 +93,7 @@ const PERIOD: Duration = Duration::from_secs(300);
 const TRIES: u32 = 3;
 
 impl Names {
-    fn new(changes: Arc<Counter>) -> Self {
+    fn new(changes: Arc<SchemaChanges>) -> Self {
         Self {
             loud: Arc::default(),
             known: false,
@@ -102,7 +102,7 @@ impl Names {
             failures: 0,
             stale: false,
             began: Time::ZERO,
-            seen: changes.value(),
+            seen: changes.number(),
             changes,
         }
     }
@@ -113,9 +113,9 @@ impl Names {
         self.changes.add();
     }
 
-    /// It is about to. It is not read here before it has: that would only come in between.
+    /// It is about to, which counts as one change. It is not read here before it has: that would
+    /// only come in between.
     fn will_change(&mut self) {
-        self.changes.add();
         self.seen += 1;
     }
 }
@@ -436,7 +436,7 @@ impl Engine {
         Mark::CatalogueReadAgain.hit_if(names.known);
         names.reading = Reading::Asked(id);
         names.stale = false;
-        names.seen = names.changes.value();
+        names.seen = names.changes.number();
         names.begun += 1;
         names.began = now;
     }
@@ -454,7 +454,7 @@ impl Engine {
         let age = now - names.began;
         let pause = if names.failures >= TRIES {
             RETRY
-        } else if names.stale || names.changes.value() != names.seen || is_lost {
+        } else if names.stale || names.changes.number() != names.seen || is_lost {
             PAUSE
         } else {
             PERIOD

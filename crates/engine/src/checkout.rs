@@ -301,6 +301,7 @@ impl Engine {
             "a server with replies owed is free"
         );
         let pool = self.servers[server].pool;
+        self.servers[server].alters = None;
         if self.settle_cancel(server) {
             self.servers[server].state = ServerState::AwaitingCancel;
             // Who has waited for a place on it lacks a server that is shared.

@@ -102,6 +102,9 @@ pub struct Client {
     pub(crate) deallocates: Option<Box<Deallocates>>,
     /// Settings of the transaction have been changed: what is prepared now is read under them.
     pub(crate) local_settings: bool,
+    /// Among what it has changed, for its transaction or longer, may be a setting by which literals
+    /// are read.
+    pub(crate) reads_otherwise: bool,
     /// The unnamed statement that this client believes to have.
     pub(crate) unnamed: UnnamedStatement,
     /// What the batch that is open has done about it.
@@ -210,6 +213,7 @@ impl Client {
             brought: None,
             deallocates: None,
             local_settings: false,
+            reads_otherwise: false,
             unnamed: UnnamedStatement::None,
             unnamed_here: UnnamedHere::No,
             unnamed_shape: None,

@@ -8,6 +8,8 @@
 //! An engine whose pools lack connections says so on a board ([`Want`]), which the others look at,
 //! and so does one that has some to spare.
 
+mod schema;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
@@ -18,6 +20,8 @@ use crate::marks::Mark;
 use crate::shares::Of;
 use crate::sync::{Counter, Mutex, lock};
 use crate::time::Time;
+
+pub(crate) use schema::{SchemaChanges, UnderWay};
 
 /// So many connections more than there may be clients may wait for the end of a cancel: clients and
 /// cancels do not take each other's room, however many come at once.
@@ -101,8 +105,8 @@ pub(crate) struct Commons {
     counts: Mutex<BTreeMap<Of, Weak<Count>>>,
     /// What servers have said that they have room for.
     rooms: Mutex<BTreeMap<Address, Answer>>,
-    /// How often somebody has changed the schema of each database.
-    schemas: Mutex<BTreeMap<String, Weak<Counter>>>,
+    /// Changes of the schema of each database.
+    schemas: Mutex<BTreeMap<String, Weak<SchemaChanges>>>,
 }
 
 /// What a server has said that it has room for.
@@ -145,15 +149,14 @@ impl Commons {
         lock(&self.counts).iter().filter_map(server).collect()
     }
 
-    /// How often somebody has changed the schema of a database of this name, or may have: a number
-    /// to be compared. Of what different addresses lead to nobody knows whether it is the same: a
-    /// name and a number, a socket, a standby.
-    pub(crate) fn schema_changes(&self, database: &str) -> Arc<Counter> {
+    /// Changes of the schema of a database of this name. Of what different addresses lead to nobody
+    /// knows whether it is the same: a name and a number, a socket, a standby.
+    pub(crate) fn schema_changes(&self, database: &str) -> Arc<SchemaChanges> {
         let mut schemas = lock(&self.schemas);
         schemas.retain(|_, changes| changes.strong_count() > 0);
         let known = schemas.get(database).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let changes = Arc::new(Counter::new(0));
+            let changes = Arc::new(SchemaChanges::none());
             schemas.insert(database.to_owned(), Arc::downgrade(&changes));
             changes
         })

@@ -63,6 +63,7 @@ mod keeping;
 mod kept_plans;
 mod leave;
 mod listen;
+mod literals;
 mod loss;
 mod marks;
 mod memory;

@@ -1228,6 +1228,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A statement of several clients is used by one that has changed how literals are read.
+    UsedUnderOthers,
     /// The end of a unit does not wait for the listener: its client leaves.
     ReadyNotDelayed,
     /// `transaction_timeout` is over while something of ours is not answered.

@@ -73,7 +73,7 @@ impl Pool {
             Pipelining::Off => None,
             Pipelining::Auto => Some(self.climbs.of(access).depths(self.spec.size)),
             Pipelining::Fixed { hot, depth } => {
-                Some(Depths { hot: hot as usize, depth: depth as usize })
+                Some(Depths { hot: self.spec.size.min(hot as usize), depth: depth as usize })
             }
         }
     }

@@ -13,6 +13,7 @@ use pgweir_sql::{Loud, Pins};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
+use crate::commons::SchemaChanges;
 use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
@@ -23,7 +24,6 @@ use crate::settings::Settings;
 use crate::shares::ShareId;
 use crate::stats::Stats;
 use crate::store::Key;
-use crate::sync::Counter;
 use crate::time::Time;
 use crate::waits::VainWaits;
 
@@ -108,9 +108,9 @@ pub(crate) struct Pool {
     pub(crate) names_known: bool,
     /// They have changed since, or may have: somebody has changed the schema.
     pub(crate) names_changed: bool,
-    /// How often the schema has been changed, by clients of any worker, and how often when they
-    /// were read.
-    pub(crate) shown: Option<(Arc<Counter>, usize)>,
+    /// Changes of the schema, by clients of any worker, and how many there were when they were
+    /// read.
+    pub(crate) shown: Option<(Arc<SchemaChanges>, usize)>,
     /// Servers of its own that are asked for them and will be free then.
     pub(crate) reading: usize,
     pub(crate) stats: Stats,

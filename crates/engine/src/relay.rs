@@ -407,6 +407,7 @@ impl Engine {
         its.encoding_in_doubt &= !over;
         its.quiet_since = now;
         its.local_settings &= self.servers[id].status.in_block();
+        its.reads_otherwise &= its.has_changed_settings();
         self.listening_goes_on(client, self.servers[id].status.in_block());
         self.deallocation_over(id, client, slot);
         let server = &mut self.servers[id];

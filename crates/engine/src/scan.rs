@@ -122,6 +122,7 @@ impl Engine {
         let client = &mut self.clients[id];
         client.uses_schema();
         client.local_settings |= client.prepared.contains(PinReason::Local);
+        client.reads_otherwise |= client.has_changed_settings();
         self.servers[server].reset |= client.prepared.contains(PinReason::Names);
         self.servers[server].plans.made_under_others();
         client.runs_untold(client.prepared);

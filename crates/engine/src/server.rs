@@ -13,7 +13,7 @@ use crate::action::{Address, CancelId, ClientId};
 use crate::again::Kept;
 use crate::ask::Answer;
 use crate::client::{Body, Slot, UnnamedStatement};
-use crate::commons::Count;
+use crate::commons::{Count, UnderWay};
 use crate::kept_plans::KeptPlans;
 use crate::parameters::Parameters;
 use crate::pins::Refusal;
@@ -77,6 +77,8 @@ pub struct Server {
     pub(crate) reset: bool,
     /// What is known of the names where it is, if its pool leads elsewhere since it was lent.
     pub(crate) elsewhere: Option<Arc<Loud>>,
+    /// Its client changes the schema, or has, and is not done with the server since.
+    pub(crate) alters: Option<UnderWay>,
     /// What its client has left on it unseen, which is removed when it parts from it.
     pub(crate) unseen: Pins,
     /// Whose sequences it remembers.
@@ -188,6 +190,7 @@ impl Server {
             encoding: Encoding::default(),
             reset: false,
             elsewhere: None,
+            alters: None,
             unseen: Pins::NONE,
             sequences: Sequences::default(),
             unnamed: UnnamedStatement::None,

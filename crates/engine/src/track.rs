@@ -25,6 +25,7 @@ use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::ask::Answer;
 use crate::client::{Client, Leg, Slot};
+use crate::literals::may_change_reading;
 use crate::marks::Mark;
 use crate::reply::{Closes, Expected, Kind, Makes, Sink};
 use crate::settings::{Pairs, Settings, put_text};
@@ -159,6 +160,8 @@ impl Engine {
             return pins;
         }
         self.servers[server].plans.made_under_others();
+        let text = said.filter(|said| said.custom.is_none()).and_then(|said| said.text);
+        self.clients[id].reads_otherwise |= resets || text.is_none_or(may_change_reading);
         if self.servers[server].dedicated {
             // It was started with what its client has asked for, and a RESET leads back to that.
             return pins;

@@ -9,7 +9,7 @@ use self::step::Step;
 use crate::encoding::{Encoding, folded};
 use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
-use crate::loud::{Hidden, Loud, SEQUENCES};
+use crate::loud::{Change, Hidden, Loud, SEQUENCES};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
@@ -158,8 +158,9 @@ pub(crate) struct State {
     setting_call: Option<SettingCall>,
     /// Parentheses in which what stands behind AS may be called.
     cast: Option<Cast>,
-    /// There is a word that changes tables, or a command that computes what such a change does.
-    writes: bool,
+    /// How it changes tables: there is a word for that, or a command that computes what such a
+    /// change does.
+    change: Change,
     step: Step,
     last: Last,
     /// The statement creates something temporary, and has not said ON COMMIT DROP.
@@ -280,18 +281,19 @@ impl State {
             Heard { pins, own, statements: self.statements, fingerprint, ..Heard::default() };
         let loud = self.loud.as_deref();
         heard.sharing = match self.statements {
-            1 => self.share.sharing(loud, self.writes),
+            1 => self.share.sharing(loud, self.change),
             _ => Sharing::Alone(Alone::Statements),
         };
         if let Some(loud) = loud {
             heard.folds = loud.folds() || self.share.folds();
             // What a table is made like may become a default of it.
-            let fills = self.writes || pins.contains(PinReason::Transient);
+            let is_like = pins.contains(PinReason::Transient);
+            let computes = if is_like { Change::Defaults } else { self.change };
             for place in self.named.map(|named| named.places).unwrap_or_default() {
-                let sequences = loud.pins(place, fills).intersection(SEQUENCES);
+                let sequences = loud.pins(place, computes).intersection(SEQUENCES);
                 heard.own = heard.own.union(sequences);
                 heard.pins = heard.pins.union(sequences);
-                if let Some(unseen) = loud.unseen(place, self.writes) {
+                if let Some(unseen) = loud.unseen(place, self.change) {
                     heard.add(unseen);
                 }
             }
@@ -437,11 +439,22 @@ impl State {
             (Keyword::Global | Keyword::Local, Last::Create) => Last::Create,
             (Keyword::Global | Keyword::Local, Last::Into) => Last::Into,
             (Keyword::Insert | Keyword::Merge, _) => {
-                self.writes = true;
+                self.change = Change::Defaults;
                 if self.share.is_verb { Last::Insert } else { Last::Word }
             }
-            (Keyword::Delete | Keyword::Writes, _) => {
-                self.writes = true;
+            (Keyword::Default, _) => {
+                // It stands behind the UPDATE whose it is.
+                if self.change == Change::Rows {
+                    self.change = Change::Defaults;
+                }
+                Last::Word
+            }
+            (Keyword::Delete, _) => {
+                self.change = self.change.max(Change::Rows);
+                Last::Word
+            }
+            (Keyword::Writes, _) => {
+                self.change = Change::Defaults;
                 Last::Word
             }
             (Keyword::Into, Last::Insert) => Last::Word,
@@ -465,7 +478,7 @@ impl State {
             }
             (Keyword::Update, _) => {
                 self.updates = true;
-                self.writes = true;
+                self.change = self.change.max(Change::Rows);
                 Last::Word
             }
             _ => Last::Word,

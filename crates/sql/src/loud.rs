@@ -68,6 +68,8 @@ pub struct Effect {
     pub reads: Pins,
     /// What is left besides by a text that changes tables.
     pub writes: Pins,
+    /// What is left besides by one that makes rows, or puts columns to their defaults.
+    pub fills: Pins,
     /// The custom settings that it may change, in lower case.
     pub custom: BTreeSet<Box<[u8]>>,
     /// What was found, in words.
@@ -76,9 +78,20 @@ pub struct Effect {
     pub(crate) hidden: Hidden,
 }
 
+/// How a text changes tables, as far as its words say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Change {
+    #[default]
+    Nothing,
+    /// Rows that are there: no default is computed.
+    Rows,
+    /// Rows are made, or columns put to their defaults.
+    Defaults,
+}
+
 /// What stands behind a name that matters only to whether a text may be shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hidden(u8);
+pub(crate) struct Hidden(u16);
 
 impl Hidden {
     pub(crate) const NONE: Self = Self(0);
@@ -101,6 +114,10 @@ impl Hidden {
     pub(crate) const FOLDED: Self = Self(64);
     /// The same of what is done when it is changed.
     pub(crate) const FOLDED_WRITTEN: Self = Self(128);
+    /// As [`Self::OPAQUE`], of what is done when its columns are put to their defaults.
+    pub(crate) const OPAQUE_FILLED: Self = Self(256);
+    /// As [`Self::FOLDED`], of the same.
+    pub(crate) const FOLDED_FILLED: Self = Self(512);
 
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;
@@ -114,29 +131,59 @@ impl Hidden {
         Self(self.0 & !other.0)
     }
 
+    /// Whether a text that changes tables in this way cannot be read for it.
+    pub(crate) fn is_opaque(self, change: Change) -> bool {
+        self.contains(Self::OPAQUE)
+            || change >= Change::Rows && self.contains(Self::OPAQUE_WRITTEN)
+            || change >= Change::Defaults && self.contains(Self::OPAQUE_FILLED)
+    }
+
     /// What is done to whoever changes a table by what is done here.
-    const fn when_written(self) -> Self {
-        let opaque = self.0 & (Self::OPAQUE.0 | Self::OPAQUE_WRITTEN.0) != 0;
-        let opaque = if opaque { Self::OPAQUE_WRITTEN.0 } else { 0 };
-        let folded = if self.folds() { Self::FOLDED_WRITTEN.0 } else { 0 };
-        Self(self.0 & Self::UNRULY.0 | opaque | folded)
+    fn when_written(self) -> Self {
+        self.when(Self::OPAQUE_WRITTEN, Self::FOLDED_WRITTEN)
+    }
+
+    /// The same, to whoever puts columns to their defaults.
+    fn when_filled(self) -> Self {
+        self.when(Self::OPAQUE_FILLED, Self::FOLDED_FILLED)
+    }
+
+    fn when(self, opaque: Self, folded: Self) -> Self {
+        let mut when = Self(self.0 & Self::UNRULY.0);
+        if self.is_opaque(Change::Defaults) {
+            when.add(opaque);
+        }
+        if self.folds() {
+            when.add(folded);
+        }
+        when
     }
 
     /// What a function does that changes this.
-    const fn all_at_once(self) -> Self {
-        let opaque = if self.0 & Self::OPAQUE_WRITTEN.0 != 0 { Self::OPAQUE.0 } else { 0 };
-        let folded = if self.folds() { Self::FOLDED.0 } else { 0 };
-        Self(self.0 | opaque | folded).without_what_is_written()
+    fn all_at_once(self) -> Self {
+        let mut all = self.without_what_is_written();
+        if self.is_opaque(Change::Defaults) {
+            all.add(Self::OPAQUE);
+        }
+        if self.folds() {
+            all.add(Self::FOLDED);
+        }
+        all
     }
 
     /// What a function does that reads this.
     const fn without_what_is_written(self) -> Self {
-        self.without(Self::OPAQUE_WRITTEN).without(Self::FOLDED_WRITTEN)
+        self.without_what_is_filled().without(Self::OPAQUE_WRITTEN).without(Self::FOLDED_WRITTEN)
+    }
+
+    /// What is done where no column is put to its default.
+    const fn without_what_is_filled(self) -> Self {
+        self.without(Self::OPAQUE_FILLED).without(Self::FOLDED_FILLED)
     }
 
     /// Whether something may be computed once for a plan, and be another thing for each client.
     pub(crate) const fn folds(self) -> bool {
-        self.0 & (Self::FOLDED.0 | Self::FOLDED_WRITTEN.0) != 0
+        self.0 & (Self::FOLDED.0 | Self::FOLDED_WRITTEN.0 | Self::FOLDED_FILLED.0) != 0
     }
 
     /// What the name of a function that does this says of a text: nothing, where nobody calls it.
@@ -264,7 +311,7 @@ impl Loud {
             let place = before.place(name);
             let known = place.is_some_and(|place| before.names[place].1.leaves_no_less(effect));
             if !known {
-                let unseen = effect.unseen(name, true);
+                let unseen = effect.unseen(name, Change::Defaults);
                 match &mut news {
                     Some(news) => news.add(unseen),
                     None => news = Some(unseen),
@@ -297,27 +344,31 @@ impl Loud {
     }
 
     /// What a text leaves that names this one.
-    pub(crate) fn pins(&self, place: usize, writes: bool) -> Pins {
-        self.names.get(place).map_or(Pins::NONE, |(_, effect)| effect.pins(writes))
+    pub(crate) fn pins(&self, place: usize, change: Change) -> Pins {
+        self.names.get(place).map_or(Pins::NONE, |(_, effect)| effect.pins(change))
     }
 
     /// The same in more words, if it is more than the last value of a sequence: that half of all
     /// tables leave.
-    pub(crate) fn unseen(&self, place: usize, writes: bool) -> Option<Unseen> {
+    pub(crate) fn unseen(&self, place: usize, change: Change) -> Option<Unseen> {
         let (name, effect) = self.names.get(place)?;
-        let is_more = !effect.pins(writes).difference(SEQUENCES).is_empty();
-        is_more.then(|| effect.unseen(name, writes))
+        let is_more = !effect.pins(change).difference(SEQUENCES).is_empty();
+        is_more.then(|| effect.unseen(name, change))
     }
 }
 
 impl Effect {
-    fn pins(&self, writes: bool) -> Pins {
-        if writes { self.reads.union(self.writes) } else { self.reads }
+    fn pins(&self, change: Change) -> Pins {
+        match change {
+            Change::Nothing => self.reads,
+            Change::Rows => self.reads.union(self.writes),
+            Change::Defaults => self.reads.union(self.writes).union(self.fills),
+        }
     }
 
-    fn unseen(&self, name: &[u8], writes: bool) -> Unseen {
+    fn unseen(&self, name: &[u8], change: Change) -> Unseen {
         let name = String::from_utf8_lossy(name).into_owned();
-        Unseen { name, pins: self.pins(writes), custom: self.custom.clone() }
+        Unseen { name, pins: self.pins(change), custom: self.custom.clone() }
     }
 
     /// The same, of who is named as one that leaves nothing behind: it keeps no server. But what it
@@ -336,7 +387,7 @@ impl Effect {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty()
+        self.pins(Change::Defaults).is_empty()
     }
 
     /// Adds what another one does. Says whether that is more.
@@ -349,6 +400,7 @@ impl Effect {
         }
         self.reads = self.reads.union(other.reads);
         self.writes = self.writes.union(other.writes);
+        self.fills = self.fills.union(other.fills);
         self.custom.extend(other.custom.iter().cloned());
         self.hidden.add(other.hidden);
         true
@@ -363,6 +415,7 @@ impl Effect {
     fn leaves_no_less(&self, other: &Self) -> bool {
         self.reads.union(other.reads) == self.reads
             && self.writes.union(other.writes) == self.writes
+            && self.fills.union(other.fills) == self.fills
             && other.custom.is_subset(&self.custom)
     }
 }

@@ -20,8 +20,11 @@ const BEGIN: &str = "\
 /// something that PostgreSQL has, the names that this has there. Of the settings that a function
 /// brings along, those that are not what they were behind it stand in its body; so does a
 /// `search_path` by which even `current_schema` makes the schema of temporary tables: `pg_temp`
-/// stands first there, or behind what there is not. An event trigger stands behind words. A body
-/// comes in pieces, since a message is read whole, and is not long then.
+/// stands first there, or behind what there is not. Where that is so of a role's own, or a
+/// database's, what makes a table makes a temporary one: for that stands a function which nobody
+/// has made. (A role that is not the server's own is seen where its setting is for this database:
+/// one of some other application is not to keep all others from sharing.) An event trigger stands
+/// behind words. A body comes in pieces, since a message is read whole, and is not long then.
 const OBJECTS: &str = "\
     SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
     SELECT CASE provolatile WHEN 'i' THEN 'i' ELSE 'f' END, p.oid, n.nspname, p.proname, \
@@ -35,11 +38,7 @@ const OBJECTS: &str = "\
             WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid \
             AND d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.deptype = 'e'), '') \
         ELSE concat({body}, (SELECT string_agg(concat(E'\\n; SET LOCAL ', c), '') \
-            FROM unnest(p.proconfig) AS c WHERE c ~* '^(seed=|[^=]*[.])' \
-            OR c ~* '^search_path=.*pg_temp' AND NOT EXISTS (\
-                SELECT FROM pg_catalog.pg_namespace WHERE nspname IN (\
-                SELECT btrim(one, '\"') FROM pg_catalog.regexp_split_to_table(\
-                    substring(c, '(?i)^search_path=(.*?)\"?pg_temp'), ', *') AS one)))) END \
+            FROM unnest(p.proconfig) AS c WHERE c ~* '^(seed=|[^=]*[.])' OR {temporary})) END \
     FROM pg_catalog.pg_proc p \
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
@@ -57,12 +56,20 @@ const OBJECTS: &str = "\
         WHERE castfunc >= 16384 AND t.oid IN (castsource, casttarget))) \
     UNION ALL SELECT 'r', o, '', w, '', '' \
     FROM {words} \
+    UNION ALL SELECT 'f', 4294967295, '', 'pg_temp', 'sql', 'CREATE TEMP TABLE a ()' \
+    WHERE EXISTS (SELECT FROM (\
+        SELECT 'search_path=' || reset_val FROM pg_catalog.pg_settings \
+        WHERE name = 'search_path' \
+        UNION ALL SELECT unnest(setconfig) FROM pg_catalog.pg_db_role_setting \
+        WHERE setdatabase = (SELECT oid FROM pg_catalog.pg_database \
+            WHERE datname = pg_catalog.current_database())) AS setting(c) WHERE {temporary}) \
     UNION ALL SELECT 'u', 0, '', '', '', ''\
     ) AS object(k, o, s, n, l, body), \
     LATERAL pg_catalog.generate_series(0, (pg_catalog.length(body) - 1) / 3900) AS part; ";
 
-/// Which of them calls which: `a` always, `w` when it is changed. In the trees of expressions and
-/// queries a function, a table, a type is named by its OID.
+/// Which of them calls which: `a` always, `w` when it is changed, `c` when its rows are but none
+/// are made, `d` when a column is put to its default. In the trees of expressions and queries a
+/// function, a table, a type is named by its OID.
 ///
 /// - What is deferred, a trigger or a constraint, which has one inside, comes with the commit and
 ///   under no timeout: it may wait for as long as `pg_sleep`. A rule that is answered with rows
@@ -119,8 +126,9 @@ const USES: &str = "\
         CASE ev_type WHEN '1' THEN 'view' ELSE 'rule ' || rulename END, \
         concat(ev_action::text, ev_qual::text) \
     FROM pg_catalog.pg_rewrite WHERE ev_class >= 16384 \
-    UNION ALL SELECT 'r', adrelid, 'w', 'default', adbin::text FROM pg_catalog.pg_attrdef \
-    UNION ALL SELECT 'r', attrelid, 'w', 'default of ' || typname, typdefaultbin::text \
+    UNION ALL SELECT 'r', adrelid, CASE WHEN {generated} THEN 'w' ELSE 'd' END, 'default', \
+        adbin::text FROM pg_catalog.pg_attrdef \
+    UNION ALL SELECT 'r', attrelid, 'd', 'default of ' || typname, typdefaultbin::text \
     FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type t ON t.oid = atttypid \
     WHERE attrelid >= 16384 AND typdefaultbin IS NOT NULL \
     UNION ALL SELECT 'r', o, 'w', through, t FROM planned \
@@ -180,9 +188,11 @@ const USES: &str = "\
     UNION ALL SELECT 'r', tgrelid, 'f', \
         'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, 'w', 'deferred' \
     FROM pg_catalog.pg_trigger WHERE tginitdeferred \
-    UNION ALL SELECT 'r', attrelid, 'f', 'pg_catalog.nextval(regclass)'::regprocedure::oid, 'w', \
+    UNION ALL SELECT 'r', attrelid, 'f', 'pg_catalog.nextval(regclass)'::regprocedure::oid, 'd', \
         'identity' FROM pg_catalog.pg_attribute WHERE attidentity <> '' \
-    UNION ALL SELECT 'r', confrelid, 'r', conrelid, 'w', 'foreign key ' || conname \
+    UNION ALL SELECT 'r', confrelid, 'r', conrelid, \
+        CASE WHEN 'd' IN (confdeltype, confupdtype) THEN 'w' ELSE 'c' END, \
+        'foreign key ' || conname \
     FROM pg_catalog.pg_constraint WHERE contype = 'f' \
     AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd')) \
     UNION ALL SELECT 'r', inhparent, 'r', inhrelid, 'a', 'child' FROM pg_catalog.pg_inherits \
@@ -198,6 +208,9 @@ const USES: &str = "\
     WHERE castfunc >= 16384 \
     UNION ALL SELECT 'u', 0, 'f', f::oid, 'a', through FROM unnamed \
     WHERE f::oid >= 16384 OR unnamed.own AND f::oid IN (SELECT oid FROM own) \
+    UNION ALL SELECT 'u', 0, 'f', 4294967295, 'a', 'search_path of a role or the database' \
+    UNION ALL SELECT 'r', o, 'f', 4294967295, 'a', 'search_path' FROM {words} \
+    WHERE w IN ('create', 'into') \
     UNION ALL SELECT 'u', 0, 't', oid, 'a', 'domain' FROM pg_catalog.pg_type \
     WHERE oid >= 16384 AND typtype = 'd' \
     UNION ALL SELECT 'r', o, 'f', evtfoid, 'a', 'event trigger ' || evtname \
@@ -209,14 +222,15 @@ const USES: &str = "\
 /// The first words of the commands behind which an event trigger may stand (Event Trigger Firing
 /// Matrix in PostgreSQL's documentation: `is_event`), and of those that compute expressions of
 /// tables which they need not name (`is_unnamed`). An extension that is made or altered runs any of
-/// the former. The last one begins none: behind it a TRUNCATE goes on to other tables.
+/// the former. The last two begin none: behind the first a TRUNCATE goes on to other tables, behind
+/// the other a query makes one.
 const WORDS: &str = "\
     (VALUES (1, 'create', true, false), (2, 'alter', true, false), (3, 'drop', true, false), \
     (4, 'comment', true, false), (5, 'grant', true, false), (6, 'import', true, false), \
     (7, 'refresh', true, false), (8, 'reindex', true, true), (9, 'revoke', true, false), \
     (10, 'security', true, false), (11, 'analyse', false, true), (12, 'analyze', false, true), \
     (13, 'cluster', false, true), (14, 'repack', false, true), (15, 'vacuum', false, true), \
-    (16, 'cascade', false, false)) \
+    (16, 'cascade', false, false), (17, 'into', false, false)) \
     AS word(o, w, is_event, is_unnamed)";
 
 /// The expressions of statistics.
@@ -224,17 +238,31 @@ const STATISTICS: &str = " \
     UNION ALL SELECT stxrelid, 'statistics ' || stxname, stxexprs::text \
     FROM pg_catalog.pg_statistic_ext WHERE stxexprs IS NOT NULL";
 
+/// Whether `c` is a `search_path` in which `pg_temp` stands first, or behind what there is not.
+const TEMPORARY: &str = "c ~* '^search_path=.*pg_temp' AND NOT EXISTS (\
+    SELECT FROM pg_catalog.pg_namespace WHERE nspname IN (\
+    SELECT btrim(one, '\"') FROM pg_catalog.regexp_split_to_table(\
+        substring(c, '(?i)^search_path=(.*?)\"?pg_temp'), ', *') AS one))";
+
+/// Whether a column of `pg_attrdef` is computed from others, whenever one of them is changed.
+const GENERATED: &str = "EXISTS (SELECT FROM pg_catalog.pg_attribute \
+    WHERE attrelid = adrelid AND attnum = adnum AND attgenerated <> '')";
+
 /// The query, of a server that reports this.
 pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
     // Since then a function may be written as SQL in place of a text, and statistics may have
     // expressions.
-    let is_14 = is_since(14, parameters.value(b"server_version").unwrap_or_default());
+    let version = parameters.value(b"server_version").unwrap_or_default();
+    let is_14 = is_since(14, version);
+    // And columns may be generated.
+    let generated = if is_since(12, version) { GENERATED } else { "false" };
     let (body, statistics) = match is_14 {
         true => ("coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)", STATISTICS),
         false => ("p.prosrc", ""),
     };
     let text = [BEGIN, OBJECTS, USES].concat();
     let text = text.replace("{body}", body).replace("{statistics}", statistics);
+    let text = text.replace("{generated}", generated).replace("{temporary}", TEMPORARY);
     text.replace("{words}", WORDS).into_bytes()
 }
 

@@ -75,7 +75,12 @@ impl CatalogueRows {
                     }
                 }
                 [by_kind, by, of_kind, of, when, through] => {
-                    let when = if when == "w" { When::Written } else { When::Always };
+                    let when = match when.as_str() {
+                        "w" => When::Written,
+                        "c" => When::Changed,
+                        "d" => When::Filled,
+                        _ => When::Always,
+                    };
                     let (by, of) = (id(by_kind, by), id(of_kind, of));
                     if let (Some(by), Some(of)) = (by, of) {
                         catalogue.uses.push(Use { by, of, when, through: through.clone() });

@@ -13,6 +13,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::ask::Answer;
 use crate::client::{Client, Leg, UnnamedStatement};
+use crate::commons::UnderWay;
 use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::time::Time;
@@ -70,10 +71,16 @@ impl Engine {
         }
     }
 
-    /// A statement of a client has changed the schema.
+    /// A statement of a client changes the schema. Others hear of it, also where the client's own
+    /// pool does not look at it.
     pub(crate) fn note_schema(&mut self, id: ClientId, server: ServerId) {
-        let its = &self.servers[server];
+        let its = &mut self.servers[server];
         let pool = &self.pools[its.pool];
+        let is_first = its.alters.is_none();
+        if is_first {
+            let changes = self.member.commons().schema_changes(&pool.spec.server_database);
+            its.alters = Some(UnderWay::begin(changes));
+        }
         if pool.spec.catalogue().is_none() || its.elsewhere.is_some() {
             Mark::SchemaOfElsewhere.hit();
             return;
@@ -81,7 +88,6 @@ impl Engine {
         let before = Arc::clone(&pool.loud);
         let database = pool.spec.catalogue();
         let its = &mut self.clients[id];
-        let is_known = its.schema.as_ref().is_some_and(|change| change.reading.is_none());
         let new = SchemaChange {
             before,
             reading: None,
@@ -90,7 +96,7 @@ impl Engine {
             changed_again: false,
         };
         its.schema.get_or_insert(new).reading = None;
-        if let Some(database) = database.filter(|_| !is_known) {
+        if let Some(database) = database.filter(|_| is_first) {
             self.names_of(&database).will_change();
             self.names_may_change(&database, true);
         }
@@ -131,6 +137,7 @@ impl Engine {
     /// whether its own server is asked.
     pub(crate) fn look_at_schema(&mut self, now: Time, id: ClientId, server: ServerId) -> bool {
         let pool = self.servers[server].pool;
+        self.servers[server].alters = None;
         let Some(change) = &self.clients[id].schema else { return false };
         let Some(database) = self.pools[pool].spec.catalogue() else { return false };
         if change.reading.is_none() {

@@ -157,6 +157,7 @@ impl Engine {
         let pool = server.pool;
         if !server.pipeline.is_empty() {
             server.plans.made_under_others();
+            server.shelf.becomes_strange();
         }
         for unit in &mut server.pipeline {
             debug_assert!(unit.access == Access::Read, "what changes rows was sent behind that");

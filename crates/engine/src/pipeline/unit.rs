@@ -165,9 +165,10 @@ impl Pool {
         self.names_known && !self.names_changed && !self.are_others()
     }
 
-    /// Whether somebody, on any worker, has changed the schema since its names were read.
+    /// Whether somebody, on any worker, has changed the schema since its names were read, or is
+    /// about to.
     fn are_others(&self) -> bool {
-        self.shown.as_ref().is_some_and(|(changes, seen)| changes.value() != *seen)
+        self.shown.as_ref().is_some_and(|(changes, seen)| changes.may_differ(*seen))
     }
 }
 

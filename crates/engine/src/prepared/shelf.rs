@@ -132,6 +132,23 @@ impl Shelf {
         }
     }
 
+    /// A client uses it that has changed settings by which its literals are read: it may be read
+    /// anew under those.
+    pub(crate) fn used_under_others(&mut self, statement: &Statement) {
+        if let Some(made) = self.statements.get_mut(&statement.number())
+            && made.under == Under::Its
+        {
+            Mark::UsedUnderOthers.hit();
+            made.under = Under::Changed;
+            self.changed = true;
+        }
+    }
+
+    /// All that there is was perhaps read anew, nobody knows under which settings.
+    pub(crate) fn becomes_strange(&mut self) {
+        self.statements.values_mut().for_each(|made| made.under = Under::Strange);
+    }
+
     /// Whether it was made here to be read as a client reads it. `changed`: the client has changed
     /// settings that matter to it, for its transaction perhaps. A plan that keeps what is computed
     /// then is for nobody else.

@@ -7,6 +7,7 @@ use pgweir_wire::frontend::{self, Target};
 use super::names::held_for_name;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
+use crate::literals::has_literals;
 use crate::marks::Mark;
 use crate::prepared::{Rows, Shape, Statement, Told, Under};
 use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
@@ -44,7 +45,11 @@ impl Engine {
             self.unshelve(id, server, statement);
         }
         let number = statement.number();
+        let reads_otherwise = changed && self.clients[id].reads_otherwise;
         let shelf = &mut self.servers[server].shelf;
+        if reads_otherwise && !statement.is_private() && has_literals(statement.text()) {
+            shelf.used_under_others(statement);
+        }
         shelf.touch(statement);
         let made = shelf.find(statement).map(|made| made.rows.clone());
         // From now on these are what it has to be like.

@@ -505,6 +505,15 @@ fn no_text_that_is_closed_reaches_what_acts() {
     stage.client().query("SELECT 1");
     let alone: Vec<_> = reach::QUIET.iter().filter(|text| !is_shared(&stage, text)).collect();
     assert!(alone.is_empty(), "alone: {alone:?}");
+    // The settings of a language are there from its first function on.
+    let with_language = format!("LOAD 'plpgsql'; {become_owner}");
+    let mut done = 0;
+    for text in reach::QUIET {
+        let outcome = outcome(&stage.name, &with_language, text.as_bytes());
+        assert_eq!(outcome.change, None, "{text}");
+        done += usize::from(outcome.succeeds);
+    }
+    assert!(done > 20, "only {done} were done");
     let all = reach::ACTS.iter().chain(reach::UNSEEN);
     let shared: Vec<_> = all.filter(|text| is_shared(&stage, text)).collect();
     assert!(shared.is_empty(), "shared: {shared:?}");

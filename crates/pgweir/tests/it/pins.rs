@@ -112,6 +112,23 @@ fn temporary_tables_by_search_path() {
     }
 }
 
+/// Of a role, or the database, the catalogue says so; and even `current_schema` makes something
+/// then.
+#[test]
+fn temporary_tables_by_a_search_path_of_a_role() {
+    for (name, of) in [("pin_role_path", "ROLE"), ("pin_database_path", "DATABASE")] {
+        let stage = Stage::new(name, 1);
+        stage::superuser(&CLUSTER, "postgres")
+            .query(&format!("ALTER {of} {name} SET search_path = nowhere, pg_temp, public"));
+        for make in ["CREATE TABLE t (a int)", "SELECT 1 AS a INTO t"] {
+            let make = |client: &mut WireClient| drop(client.query(make));
+            pinned_on(&stage, make, "SELECT to_regclass('pg_temp.t')");
+        }
+        let route = stage.console("EXPLAIN ROUTE SELECT current_schema").join("\n");
+        assert!(route.contains("search_path of a role or the database"), "{route}");
+    }
+}
+
 #[test]
 fn advisory_locks() {
     let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' \

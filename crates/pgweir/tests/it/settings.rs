@@ -294,6 +294,28 @@ fn what_was_computed_for_a_transaction_is_for_nobody_else() {
     assert!(value(&mut alice).ends_with(b"a"));
 }
 
+/// PostgreSQL reads a literal anew when something has changed about its table, under the settings
+/// of then: by those of a transaction nobody else's is.
+#[test]
+fn a_literal_that_was_read_anew_in_a_transaction_is_so_for_nobody_else() {
+    let stage = Stage::new("settings_literal", 1);
+    let mut superuser = stage::superuser(&CLUSTER, &stage.name);
+    superuser.query(
+        "CREATE TABLE t AS SELECT timestamptz '2023-12-31 20:00 UTC' AS at;
+         GRANT SELECT ON t TO public",
+    );
+    let login = login(&stage, &[("TimeZone", "UTC")]);
+    let text = "SELECT count(*)::text FROM t WHERE at >= '2024-01-01'";
+    let [mut alice, mut bob] = [(); 2].map(|()| prepared(stage.client_as(&login), text));
+    assert!(value(&mut bob).ends_with(b"0"));
+    superuser.query("ANALYZE t");
+    alice.query("BEGIN; SET LOCAL TimeZone = 'Asia/Tokyo'");
+    assert!(value(&mut alice).ends_with(b"1"), "it was read anew");
+    alice.query("COMMIT");
+    assert!(value(&mut bob).ends_with(b"0"));
+    assert!(value(&mut alice).ends_with(b"0"));
+}
+
 /// A function in PL/pgSQL keeps its plans, and no statement of a client is theirs.
 #[test]
 fn what_a_function_has_planned_is_no_other_clients() {

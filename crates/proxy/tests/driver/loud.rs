@@ -434,6 +434,30 @@ fn a_change_of_the_schema_counts_for_all_databases_of_that_name() {
     assert_eq!(server.heard(), FREED);
 }
 
+/// A pool whose functions are ignored has none read, but what its clients change of the schema may
+/// change what those of others reach.
+#[test]
+fn a_change_of_the_schema_counts_also_where_nobody_looks() {
+    let user = "[pools.two]\nloud_functions = 'ignore'\n\
+                [pools.two.shards.0]\nservers = [['localhost', 5432, 'primary']]\n\
+                database = 'db'\n[pools.two.users.0]\nusername = 'user'\n\
+                password = 'password'\npool_size = 2";
+    let stage = Stage::new(&Setup { user, ..shared(2) });
+    let alice = stage.newcomer_to("two");
+    let changes = stage.server();
+    let bob = stage.newcomer(&[]);
+    let server = stage.server();
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([done(), ready()]);
+    server.heard();
+    server.says([done(), ready()]);
+    alice.says([query("CREATE FUNCTION f()")]);
+    assert_eq!(changes.heard(), "Q(CREATE FUNCTION f())");
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), FREED);
+}
+
 /// What was a view may be one that changes rows: a statement that is lost then was perhaps carried
 /// out, and is not run twice.
 #[test]
@@ -476,14 +500,17 @@ fn nobody_shares_while_somebody_else_changes_the_schema() {
     assert_eq!(other.heard(), "Q(SELECT 1)");
     other.says([done(), ready()]);
     assert_eq!(bob.heard(), "C Z");
+    server.heard();
     alice.breaks();
     assert!(took(Mark::SchemaChangerGone));
+    assert_eq!(server.heard(), "Q(ROLLBACK)");
+    server.says([done(), ready()]);
     stage.wait(Duration::from_secs(1));
-    assert_eq!(other.heard(), "Q(names?)", "it may have been committed");
-    other.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(names?)", "it may have been committed");
+    server.says([done(), ready()]);
     stage.judge_catalogue(Ok(locking(&["take"])));
     bob.says([query("SELECT 1")]);
-    assert_eq!(other.heard(), BRAKED);
+    assert_eq!([server.heard(), other.heard()].concat(), BRAKED);
 }
 
 /// Whoever holds the server that is asked is free to leave once it has said that it cannot be read.

@@ -440,6 +440,34 @@ fn what_is_read_under_other_settings_is_not_shared() {
     );
 }
 
+/// PostgreSQL reads literals anew when something has changed about their tables, under the settings
+/// of then: behind a transaction that had others it is made again.
+#[test]
+fn what_one_may_have_had_read_anew_is_made_again() {
+    for (text, setting, again) in [
+        ("SELECT '1'", "TimeZone = 'CET'", true),
+        ("SELECT $1", "TimeZone = 'CET'", false),
+        ("SELECT '1'", "work_mem = '1MB'", false),
+    ] {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        prepare(&alice, &server, "s", text, no_rows());
+        alice.says([query(&format!("BEGIN; SET LOCAL {setting}"))]);
+        server.says([done(), done(), in_block()]);
+        server.heard();
+        alice.says([bind_to("s"), execute(), sync()]);
+        assert_eq!(server.heard(), "B(pgweir_1) E S");
+        server.says([bind_complete(), done(), in_block()]);
+        alice.says([query("COMMIT")]);
+        server.says([done(), ready()]);
+        server.heard();
+        alice.says([bind_to("s"), execute(), sync()]);
+        let made = format!("C(pgweir_1) P(pgweir_1={text}) D(pgweir_1) ");
+        let made = if again { &*made } else { "" };
+        assert_eq!(server.heard(), format!("{made}B(pgweir_1) E S"), "{text} {setting}");
+        assert_eq!(took(Mark::UsedUnderOthers), again);
+    }
+}
+
 /// In session mode the server is the client's, and so are the names.
 #[test]
 fn a_session_has_its_own_names() {

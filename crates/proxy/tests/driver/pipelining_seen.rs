@@ -137,8 +137,10 @@ fn a_pool_says_how_its_servers_are_shared() {
         (pool.pipelining, (pool.hot_most, pool.depth), of_writes)
     };
     let fixed = Pipelining::Fixed { hot: 3, depth: 5 };
-    let setup = Setup { general: "pipelining = '3x5'", ..Setup::default() };
+    let setup = Setup { size: 4, general: "pipelining = '3x5'", ..Setup::default() };
     assert_eq!(shown(&setup), (fixed, (3, 5), (3, 5)));
+    let small = Setup { size: 2, ..setup };
+    assert_eq!(shown(&small), (fixed, (2, 5), (2, 5)), "there are no more servers");
     let session = Setup { mode: "session", ..setup };
     assert_eq!(shown(&session), (Pipelining::Off, (0, 0), (0, 0)), "nothing is shared there");
 }

@@ -1,6 +1,7 @@
 //! What the body of a function says besides.
 
 use super::{Share, State};
+use crate::loud::Change;
 use crate::sharing::Alone;
 
 impl State {
@@ -30,8 +31,8 @@ impl State {
         self.makes_table
     }
 
-    /// Whether a statement has said so far that it changes tables.
-    pub(crate) fn writes(&self) -> bool {
-        self.writes
+    /// How the statements so far have said that they change tables.
+    pub(crate) fn changes(&self) -> Change {
+        self.change
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::builtins::{Builtin, builtin, only_waits};
 use crate::lexer::Token;
-use crate::loud::{Hidden, Loud};
+use crate::loud::{Change, Hidden, Loud};
 use crate::rules::{Form, Keyword, Meaning};
 use crate::sharing::{Alone, Sharing};
 
@@ -359,6 +359,7 @@ impl Share {
             | Keyword::Constraints
             | Keyword::Create
             | Keyword::Cursor
+            | Keyword::Default
             | Keyword::Drop
             | Keyword::Global
             | Keyword::Key
@@ -438,18 +439,19 @@ impl Share {
         self.calls_behind = false;
     }
 
-    /// What a statement is, once it is over, that leaves nothing in the session. `writes`: it has a
-    /// word in it that changes tables, or may.
+    /// What a statement is, once it is over, that leaves nothing in the session. `change`: how the
+    /// words in it say that it changes tables, or may.
     #[inline(never)] // Once a text.
-    pub(super) fn sharing(&self, loud: Option<&Loud>, writes: bool) -> Sharing {
+    pub(super) fn sharing(&self, loud: Option<&Loud>, change: Change) -> Sharing {
         let hidden = |what| self.hidden.contains(what);
+        let writes = change > Change::Nothing;
         let rule = if let Some(rule) = self.alone {
             Some(rule)
         } else if !loud.is_some_and(Loud::is_known) {
             Some(Alone::Catalogue)
         } else if loud.is_some_and(|loud| loud.unnamed().is_some()) {
             Some(Alone::Unnamed)
-        } else if hidden(Hidden::OPAQUE) || writes && hidden(Hidden::OPAQUE_WRITTEN) {
+        } else if self.hidden.is_opaque(change) {
             Some(Alone::Opaque)
         } else if self.answers && hidden(Hidden::CHANGES) {
             Some(Alone::Changes)

@@ -4,6 +4,7 @@ use super::State;
 use super::last::Last;
 use super::setting_call::is_harmless;
 use crate::lexer::Token;
+use crate::loud::Change;
 use crate::pins::PinReason;
 use crate::rules::{Form, Keyword, Meaning};
 
@@ -71,7 +72,7 @@ impl State {
                 Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
                 Meaning::Keyword(Keyword::Alter) => {
                     self.creates = true;
-                    self.writes = true;
+                    self.change = Change::Defaults;
                     Step::Alter
                 }
                 Meaning::Keyword(Keyword::Create) => {
@@ -82,7 +83,9 @@ impl State {
                     let word = if let Token::Word(word) = token { word } else { b"" };
                     // IMPORT FOREIGN SCHEMA creates tables.
                     self.creates |= word.eq_ignore_ascii_case(b"import");
-                    self.writes |= COMPUTES.iter().any(|one| word.eq_ignore_ascii_case(one));
+                    if COMPUTES.iter().any(|one| word.eq_ignore_ascii_case(one)) {
+                        self.change = Change::Defaults;
+                    }
                     match word.eq_ignore_ascii_case(b"explain") {
                         true => Step::Explain,
                         false => Step::Body,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::into::{Into, Taken};
 use super::spans::{each_token, readings};
-use super::{Effect, Hidden, Loud, SEQUENCES, Unseen};
+use super::{Change, Effect, Hidden, Loud, SEQUENCES, Unseen};
 use crate::classify::{Heard, State};
 use crate::custom::Search;
 use crate::encoding::Encoding;
@@ -21,8 +21,8 @@ pub(super) struct Body {
     pub(super) custom: BTreeSet<Box<[u8]>>,
     /// All names in it, in lower case.
     pub(super) names: BTreeSet<Box<[u8]>>,
-    /// It changes tables.
-    pub(super) writes: bool,
+    /// How it changes tables.
+    pub(super) change: Change,
     /// It locks rows.
     pub(super) locks: bool,
     /// It changes the schema.
@@ -152,7 +152,7 @@ impl Body {
             // To an event trigger it is CREATE TABLE AS.
             reading.names.insert(b"create"[..].into());
         }
-        self.writes |= reading.state.writes();
+        self.change = self.change.max(reading.state.changes());
         self.locks |= reading.state.locks();
         self.is_unruly |= reading.catches || reading.speaks;
         self.is_opaque |= self.is_unruly || reading.state.breaks().is_some();
@@ -176,9 +176,9 @@ impl Body {
             unseen.pins = unseen.pins.union(PinReason::Unclear.into());
         }
         for place in self.names.iter().filter_map(|name| loud.place(name)) {
-            let sequences = loud.pins(place, self.writes).intersection(SEQUENCES);
+            let sequences = loud.pins(place, self.change).intersection(SEQUENCES);
             unseen.pins = unseen.pins.union(sequences);
-            if let Some(named) = loud.unseen(place, self.writes) {
+            if let Some(named) = loud.unseen(place, self.change) {
                 unseen.add(named);
             }
         }
@@ -447,7 +447,7 @@ impl From<Body> for Effect {
         if body.is_unruly {
             hidden.add(Hidden::UNRULY);
         }
-        if body.writes {
+        if body.change > Change::Nothing {
             hidden.add(Hidden::CHANGES);
         }
         if body.locks {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::body::{Body, Language};
-use super::{Effect, Hidden, Loud};
+use super::{Change, Effect, Hidden, Loud};
 use crate::builtins::{Builtin, builtin, only_waits};
 use crate::classify::classify;
 use crate::encoding::Encoding;
@@ -124,8 +124,12 @@ pub struct Use {
 pub enum When {
     /// Whenever it is used itself.
     Always,
-    /// When it is changed.
+    /// When its rows are changed, of which new ones may be made.
     Written,
+    /// When its rows are changed, of which none are made.
+    Changed,
+    /// When columns of it are put to their defaults.
+    Filled,
 }
 
 /// What is said of what no text names, where nobody keeps a server for it.
@@ -181,7 +185,8 @@ impl Catalogue {
                     }
                     // And one that calls machine code by its name.
                     if let Source::Native(_) = source {
-                        (effect.reads, effect.writes) = (Pins::NONE, Pins::NONE);
+                        effect =
+                            Effect { hidden: effect.hidden, why: effect.why, ..Effect::default() };
                     }
                     effect.hidden = effect.hidden.of_function();
                     names.entry(object.name.as_bytes().into()).or_default().merge(&effect);
@@ -224,13 +229,17 @@ impl<'a> Graph<'a> {
         }
         let mut effects = Vec::new();
         for (at, object) in objects.iter().enumerate() {
-            let Read { mut effect, names, calls, writes } = read(object);
+            let Read { mut effect, names, calls, change } = read(object);
             if calls.iter().any(|name| !by_name.contains_key(&**name)) {
                 effect.hidden.add(Hidden::OPAQUE);
             }
             object.fold(&mut effect, names.iter().any(|name| TELLS_USER.contains(&&**name)));
             effects.push(if object.is_quiet { effect.believed() } else { effect });
-            let when = if writes { When::Written } else { When::Always };
+            let when = match change {
+                Change::Nothing => When::Always,
+                Change::Rows => When::Changed,
+                Change::Defaults => When::Written,
+            };
             let named = names.iter().filter_map(|name| by_name.get(&**name)).flatten();
             for &of in named.filter(|of| **of != at) {
                 users[of].push((at, when, ""));
@@ -272,7 +281,7 @@ impl<'a> Graph<'a> {
         let is_planned = |(effect, users): (&Effect, &Vec<(usize, When, &str)>)| {
             let folds = |when| match when {
                 When::Always => effect.hidden.contains(Hidden::FOLDED),
-                When::Written => effect.hidden.folds(),
+                When::Written | When::Changed | When::Filled => effect.hidden.folds(),
             };
             users.iter().any(|(by, when, _)| folds(*when) && keeps(*by))
         };
@@ -283,20 +292,27 @@ impl<'a> Graph<'a> {
     /// What an object does that uses another one.
     fn through(&self, of: usize, by: usize, when: When, through: &str) -> Effect {
         let used = &self.effects[of];
-        let all = used.reads.union(used.writes);
         let is_function = |at: usize| self.objects[at].id.0 == Kind::Function;
-        let (reads, writes) = match when {
-            // What a function changes it changes whoever calls it.
-            When::Written if is_function(by) => (all, Pins::NONE),
-            When::Always if is_function(by) => (used.reads, Pins::NONE),
-            When::Written => (Pins::NONE, all),
-            When::Always => (used.reads, used.writes),
+        // What a function changes it changes whoever calls it.
+        let (reads, writes, fills) = match when {
+            When::Always if is_function(by) => (used.reads, Pins::NONE, Pins::NONE),
+            When::Changed if is_function(by) => (used.pins(Change::Rows), Pins::NONE, Pins::NONE),
+            When::Written | When::Filled if is_function(by) => {
+                (used.pins(Change::Defaults), Pins::NONE, Pins::NONE)
+            }
+            When::Always => (used.reads, used.writes, used.fills),
+            When::Changed => (Pins::NONE, used.pins(Change::Rows), Pins::NONE),
+            When::Written => (Pins::NONE, used.pins(Change::Defaults), Pins::NONE),
+            When::Filled => (Pins::NONE, Pins::NONE, used.pins(Change::Defaults)),
         };
         let hidden = match when {
-            When::Written if is_function(by) => used.hidden.all_at_once(),
             When::Always if is_function(by) => used.hidden.without_what_is_written(),
-            When::Written => used.hidden.when_written(),
+            When::Changed if is_function(by) => used.hidden.without_what_is_filled().all_at_once(),
+            When::Written | When::Filled if is_function(by) => used.hidden.all_at_once(),
             When::Always => used.hidden,
+            When::Changed => used.hidden.without_what_is_filled().when_written(),
+            When::Written => used.hidden.when_written(),
+            When::Filled => used.hidden.when_filled(),
         };
         let separator = if through.is_empty() { "" } else { ": " };
         let why = match used.why.is_empty() {
@@ -304,7 +320,8 @@ impl<'a> Graph<'a> {
             true => String::new(),
             false => format!("{through}{separator}{} ({})", self.objects[of].name, used.why),
         };
-        let mut does = Effect { reads, writes, custom: used.custom.clone(), why, hidden };
+        let custom = used.custom.clone();
+        let mut does = Effect { reads, writes, fills, custom, why, hidden };
         self.objects[by].fold(&mut does, false);
         if self.objects[by].is_quiet { does.believed() } else { does }
     }
@@ -318,8 +335,8 @@ struct Read {
     names: BTreeSet<Box<[u8]>>,
     /// Those of functions that it calls.
     calls: BTreeSet<Box<[u8]>>,
-    /// It changes tables.
-    writes: bool,
+    /// How it changes tables.
+    change: Change,
 }
 
 fn read(object: &Object) -> Read {
@@ -333,7 +350,7 @@ fn read(object: &Object) -> Read {
         Source::Other(language, text) => (foreign(language, text), &**language),
     };
     let (names, calls) = (std::mem::take(&mut body.names), std::mem::take(&mut body.calls));
-    let writes = body.writes;
+    let change = body.change;
     let updated = match (object.id.0, &object.source) {
         (Kind::Relation, Source::Builtin) => updated(&object.name),
         _ => Pins::NONE,
@@ -344,7 +361,7 @@ fn read(object: &Object) -> Read {
     if effect.is_empty() && effect.hidden.contains(Hidden::OPAQUE) {
         effect.why = format!("{what}{separator}not known");
     }
-    Read { effect, names, calls, writes }
+    Read { effect, names, calls, change }
 }
 
 /// Reads a body: the catalogue is given in UTF-8.

@@ -228,6 +228,52 @@ fn triggers_count_for_whatever_changes_tables() {
     assert_eq!(unseen.custom, BTreeSet::from([Box::from(&b"a.b"[..])]));
 }
 
+/// No default is computed where rows are changed or removed that are there.
+#[test]
+fn defaults_count_for_whatever_makes_rows() {
+    let (orders, lines, notes) = ((Kind::Relation, 10), (Kind::Relation, 11), (Kind::Relation, 12));
+    let list = loud(
+        vec![
+            function(1, "nextval", Source::Builtin),
+            relation(10, "orders"),
+            relation(11, "lines"),
+            relation(12, "notes"),
+            relation(13, "seen"),
+            plpgsql(2, "touches", "BEGIN UPDATE orders SET a = 1; END"),
+            plpgsql(3, "makes", "BEGIN INSERT INTO orders VALUES (1); END"),
+        ],
+        vec![
+            uses(orders, (Kind::Function, 1), When::Filled),
+            uses(lines, orders, When::Changed),
+            uses(notes, orders, When::Written),
+            uses((Kind::Relation, 13), orders, When::Always),
+        ],
+    );
+    for (text, closed) in [
+        ("SELECT a FROM orders", true),
+        ("SELECT a FROM orders FOR UPDATE", true),
+        ("UPDATE orders SET a = 1 WHERE id = 2", true),
+        ("DELETE FROM orders", true),
+        ("UPDATE seen SET a = 1", true),
+        ("DELETE FROM lines", true),
+        ("SELECT touches()", true),
+        ("INSERT INTO orders VALUES (1)", false),
+        ("INSERT INTO seen VALUES (1)", false),
+        ("UPDATE orders SET id = DEFAULT", false),
+        ("WITH x AS (INSERT INTO orders VALUES (1)) UPDATE t SET a = 1", false),
+        ("MERGE INTO orders USING t ON true WHEN NOT MATCHED THEN INSERT VALUES (1)", false),
+        ("DELETE FROM notes", false),
+        ("SELECT makes()", false),
+    ] {
+        let heard = hear(text.as_bytes(), Encoding::Superset, &list);
+        let is_alone = heard.sharing == Sharing::Alone(Alone::Pin)
+            || heard.sharing == Sharing::Alone(Alone::Opaque);
+        assert_eq!(is_alone, !closed, "{text}: {:?}", heard.sharing);
+        let leaves = heard.pins.contains(crate::PinReason::Sequence);
+        assert_eq!(leaves, !closed, "{text}: {}", heard.pins);
+    }
+}
+
 /// Defaults, checks and expressions of indexes are computed by commands too that change no row.
 #[test]
 fn commands_for_tables_do_what_a_change_of_their_rows_does() {
