@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use pgweir_engine::Mark;
 
-use crate::messages::{error, one_row, parameter_status, query, ready};
+use crate::messages::{
+    bind_to, columns, describe_statement, error, execute, no_parameters, one_row, parameter_status,
+    parse_as, parse_complete, query, ready, sync,
+};
 use crate::peer::Peer;
 use crate::pipelining::braked;
 use crate::stage::{Setup, Stage, took};
@@ -125,6 +128,35 @@ fn what_stood_behind_a_statement_that_failed_is_run_again() {
         server.says([one_row("right")]);
         assert_eq!(others[0].heard(), "T D(right) C Z");
     }
+}
+
+/// What is prepared there may have been read anew under the settings of before.
+#[test]
+fn what_is_prepared_is_made_again_behind_a_statement_that_failed() {
+    let (_stage, server, plain, others) = with_settings(&one(), &[("TimeZone", "UTC")]);
+    server.says([one_row("0")]);
+    plain.says([parse_as("s", "SELECT '1'"), describe_statement("s"), sync()]);
+    server.heard();
+    server.says([one_row("")]);
+    assert!(server.heard().starts_with("P(pgweir_1=SELECT '1') "));
+    let described = [no_parameters(), columns()].concat();
+    server.says([parse_complete(), described.clone(), described, ready()]);
+    plain.says([query("SELECT 0")]);
+    server.heard();
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    others[0].says([query("SELECT 1")]);
+    is_set(&server, "Q(SELECT 1)");
+    server.says([one_row("0"), error("57014"), ready(), one_row("wrong")]);
+    assert!(server.heard().starts_with(SETS));
+    server.says([parameter_status("TimeZone", "UTC"), one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("1")]);
+    plain.says([bind_to("s"), execute(), sync()]);
+    let mut heard = server.heard();
+    server.says([parameter_status("TimeZone", ""), one_row("")]);
+    heard += &server.heard();
+    assert!(heard.contains("C(pgweir_1) P(pgweir_1=SELECT '1') "), "{heard}");
 }
 
 /// The others would each have a server alone in vain, and nobody one to share meanwhile.
