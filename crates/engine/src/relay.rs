@@ -401,12 +401,14 @@ impl Engine {
         let over = slots.is_empty();
         let its = &mut self.clients[client];
         its.may_commit &= !over;
-        // A portal lasts as long as the transaction.
-        its.may_commit_later &= self.servers[id].status.in_block();
+        // A portal lasts as long as the transaction, and so do settings; but what the units say
+        // that are still under way is not over with this one.
+        let lasts = !over || self.servers[id].status.in_block();
+        its.may_commit_later &= lasts;
         its.mixed &= !over;
         its.encoding_in_doubt &= !over;
         its.quiet_since = now;
-        its.local_settings &= self.servers[id].status.in_block();
+        its.local_settings &= lasts;
         its.reads_otherwise &= its.has_changed_settings();
         self.listening_goes_on(client, self.servers[id].status.in_block());
         self.deallocation_over(id, client, slot);

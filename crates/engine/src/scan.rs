@@ -143,6 +143,10 @@ impl Engine {
             let its = &mut self.servers[server];
             its.plans.made_under_others();
             its.unseen = its.unseen.union(left);
+            let client = &mut self.clients[id];
+            let sets_here = unseen.pins.contains(PinReason::Local);
+            client.local_settings |= sets_here;
+            client.reads_otherwise |= sets_here;
             return;
         }
         let slot = self.clients[id].last_slot();

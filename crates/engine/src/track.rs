@@ -161,7 +161,8 @@ impl Engine {
         }
         self.servers[server].plans.made_under_others();
         let text = said.filter(|said| said.custom.is_none()).and_then(|said| said.text);
-        self.clients[id].reads_otherwise |= resets || text.is_none_or(may_change_reading);
+        let is_shown = !resets && !pins.contains(PinReason::Unclear);
+        self.clients[id].reads_otherwise |= !is_shown || text.is_none_or(may_change_reading);
         if self.servers[server].dedicated {
             // It was started with what its client has asked for, and a RESET leads back to that.
             return pins;

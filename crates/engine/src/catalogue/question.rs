@@ -210,7 +210,7 @@ const USES: &str = "\
     WHERE f::oid >= 16384 OR unnamed.own AND f::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT 'u', 0, 'f', 4294967295, 'a', 'search_path of a role or the database' \
     UNION ALL SELECT 'r', o, 'f', 4294967295, 'a', 'search_path' FROM {words} \
-    WHERE w IN ('create', 'into') \
+    WHERE w = 'create' \
     UNION ALL SELECT 'u', 0, 't', oid, 'a', 'domain' FROM pg_catalog.pg_type \
     WHERE oid >= 16384 AND typtype = 'd' \
     UNION ALL SELECT 'r', o, 'f', evtfoid, 'a', 'event trigger ' || evtname \
@@ -222,15 +222,14 @@ const USES: &str = "\
 /// The first words of the commands behind which an event trigger may stand (Event Trigger Firing
 /// Matrix in PostgreSQL's documentation: `is_event`), and of those that compute expressions of
 /// tables which they need not name (`is_unnamed`). An extension that is made or altered runs any of
-/// the former. The last two begin none: behind the first a TRUNCATE goes on to other tables, behind
-/// the other a query makes one.
+/// the former. The last one begins none: behind it a TRUNCATE goes on to other tables.
 const WORDS: &str = "\
     (VALUES (1, 'create', true, false), (2, 'alter', true, false), (3, 'drop', true, false), \
     (4, 'comment', true, false), (5, 'grant', true, false), (6, 'import', true, false), \
     (7, 'refresh', true, false), (8, 'reindex', true, true), (9, 'revoke', true, false), \
     (10, 'security', true, false), (11, 'analyse', false, true), (12, 'analyze', false, true), \
     (13, 'cluster', false, true), (14, 'repack', false, true), (15, 'vacuum', false, true), \
-    (16, 'cascade', false, false), (17, 'into', false, false)) \
+    (16, 'cascade', false, false)) \
     AS word(o, w, is_event, is_unnamed)";
 
 /// The expressions of statistics.

@@ -11,6 +11,8 @@ fn settings_by_which_literals_are_read_are_seen_in_a_text() {
         "SET LOCAL lc_monetary = 'C'",
         "SET XML OPTION DOCUMENT",
         "SET LOCAL U&\"time\\007aone\" = 'UTC'",
+        "SET LOCAL bytea_output = escape",
+        "UPDATE pg_settings SET setting = $1 WHERE name = $2",
     ] {
         assert!(may_change_reading(text.as_bytes()), "{text}");
     }
@@ -31,6 +33,7 @@ fn literals_are_seen_in_a_statement() {
         "SELECT $$2024-01-01$$::date",
         "SELECT $a$2024-01-01$a$::date",
         "SELECT * FROM t WHERE a = NULL",
+        "SELECT 0.1::float8::text",
     ] {
         assert!(has_literals(text.as_bytes()), "{text}");
     }

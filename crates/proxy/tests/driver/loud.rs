@@ -7,8 +7,9 @@ use pgweir_engine::{Event, Loud, Mark, ServerActivity, TICK};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
-    bind, bind_complete, columns, done, done_with, error, execute, in_block, in_failed_block, left,
-    long_row, parameter_status, parse, parse_complete, query, ready, row, set_to, sync,
+    bind, bind_complete, bind_to, columns, done, done_with, error, execute, in_block,
+    in_failed_block, left, long_row, no_data, no_parameters, parameter_status, parse, parse_as,
+    parse_complete, query, ready, row, set_to, sync,
 };
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, shared};
@@ -16,10 +17,15 @@ use crate::stage::{Setup, Stage, took};
 
 /// Functions of these names, each of which takes a lock of the session.
 fn locking(names: &[&str]) -> Arc<Loud> {
+    doing("SELECT pg_advisory_lock(1)", names)
+}
+
+/// Functions of these names that do this.
+fn doing(body: &str, names: &[&str]) -> Arc<Loud> {
     let object = |(oid, name): (u32, &&str)| Object {
         id: (Kind::Function, oid),
         name: (*name).to_owned(),
-        source: Source::Sql("SELECT pg_advisory_lock(1)".to_owned()),
+        source: Source::Sql(body.to_owned()),
         is_quiet: false,
         is_immutable: false,
     };
@@ -711,6 +717,27 @@ fn what_is_done_unseen_is_removed_where_the_pool_says_so() {
     server.says([done(), ready()]);
     assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
     assert!(took(Mark::CleanedOfUnseen));
+}
+
+/// What is set for a transaction is nothing to remove, but literals may be read by it.
+#[test]
+fn what_is_set_unseen_for_a_transaction_is_for_nobody_else() {
+    let setup = Setup { pool: "loud_functions = 'reset'", ..Setup::default() };
+    let local = "SELECT set_config('TimeZone', 'CET', true)";
+    let (_stage, server, alice) = read(&setup, doing(local, &["locally"]));
+    alice.says([parse_as("s", "SELECT '1'"), sync()]);
+    server.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("SELECT locally()")]);
+    server.says([done(), in_block()]);
+    alice.says([bind_to("s"), execute(), sync()]);
+    server.says([bind_complete(), done(), in_block()]);
+    alice.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    server.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert!(server.heard().starts_with("C(pgweir_1) P(pgweir_1=SELECT '1') "));
 }
 
 /// A SELECT of a view is under way when another client gives the view another query: from then on

@@ -468,6 +468,41 @@ fn what_one_may_have_had_read_anew_is_made_again() {
     }
 }
 
+/// That a transaction is over is nothing to the next one, which has begun behind it.
+#[test]
+fn what_is_under_way_keeps_its_settings_when_what_was_before_is_over() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT '1'", no_rows());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("COMMIT"), query("BEGIN"), query("SET LOCAL TimeZone = 'CET'")]);
+    server.says([done(), ready()]);
+    server.says([done(), in_block(), done(), in_block()]);
+    server.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    server.says([bind_complete(), done(), in_block()]);
+    alice.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    server.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert!(server.heard().starts_with("C(pgweir_1) P(pgweir_1=SELECT '1') "));
+}
+
+/// So is a portal by which that may be committed.
+#[test]
+fn a_portal_that_commits_is_remembered_when_what_was_before_is_over() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("COMMIT"), query("BEGIN"), parse("COMMIT"), bind(), sync()]);
+    server.says([done(), ready()]);
+    server.says([done(), in_block(), parse_complete(), bind_complete(), in_block()]);
+    alice.heard();
+    alice.says([execute(), sync()]);
+    server.breaks();
+    assert_eq!(alice.heard(), "E(08007) Z");
+}
+
 /// In session mode the server is the client's, and so are the names.
 #[test]
 fn a_session_has_its_own_names() {
