@@ -18,7 +18,7 @@ const TRANSACTIONS: u64 = 1_000_000;
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
 const RARER: [(Mark, u64); 7] = [
     (Mark::HeardBehindMark, 13_616),
-    (Mark::LongMayNotify, 13_727),
+    (Mark::LongMayNotify, 13_873),
     (Mark::MarkSettledBefore, 14_472),
     (Mark::MadeAheadInVain, 18_160),
     (Mark::HeardAheadOfServer, 23_103),
