@@ -6,13 +6,14 @@ use pgweir_wire::backend::Column;
 
 use crate::table::{Table, int4, text};
 
-const LOUD: [Column<'_>; 8] = [
+const LOUD: [Column<'_>; 9] = [
     text("host"),
     int4("port"),
     text("database"),
     text("name"),
     text("always"),
     text("when_written"),
+    text("when_filled"),
     text("settings"),
     text("why"),
 ];
@@ -25,8 +26,13 @@ pub(super) fn loud(snapshot: &Snapshot, out: &mut Vec<u8>) {
             let settings: Vec<_> =
                 effect.custom.iter().map(|name| String::from_utf8_lossy(name)).collect();
             table.cell(&database.address.host).cell(database.address.port).cell(&database.name);
-            table.cell(String::from_utf8_lossy(name)).cell(effect.reads).cell(effect.writes);
-            table.cell(settings.join(", ")).cell(&effect.why).end_row();
+            table.cell(String::from_utf8_lossy(name)).cell(effect.reads);
+            table
+                .cell(effect.writes)
+                .cell(effect.fills)
+                .cell(settings.join(", "))
+                .cell(&effect.why)
+                .end_row();
         }
     }
 }

@@ -392,10 +392,10 @@ fn the_console_says_what_was_found_and_who_is_kept_by_it() {
     assert_eq!(
         shown,
         [
-            row("give|end of state|||end of state"),
-            row("t||sequence||default: nextval (sequence)"),
-            row("take|advisory lock|||advisory lock"),
-            row("v|advisory lock|||view: take (advisory lock)"),
+            row("give|end of state||||end of state"),
+            row("t|||sequence||default: nextval (sequence)"),
+            row("take|advisory lock||||advisory lock"),
+            row("v|advisory lock||||view: take (advisory lock)"),
         ]
     );
     let clients = stage.console("SHOW CLIENTS");
