@@ -16,10 +16,11 @@ const TRANSACTIONS: u64 = 1_000_000;
 
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
-const RARER: [(Mark, u64); 7] = [
+const RARER: [(Mark, u64); 8] = [
     (Mark::HeardBehindMark, 13_616),
     (Mark::LongMayNotify, 13_873),
     (Mark::MarkSettledBefore, 14_472),
+    (Mark::JoinedForRoom, 17_448),
     (Mark::MadeAheadInVain, 18_160),
     (Mark::HeardAheadOfServer, 23_103),
     (Mark::MakingPutOff, 34_538),
