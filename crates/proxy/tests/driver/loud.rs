@@ -7,10 +7,11 @@ use pgweir_engine::{Event, Loud, Mark, ServerActivity, TICK};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, done, done_with, error, execute, in_block,
-    in_failed_block, left, long_row, no_data, no_parameters, parameter_status, parse, parse_as,
-    parse_complete, query, ready, row, set_to, sync,
+    bind, bind_complete, columns, done, done_with, error, execute, in_block, in_failed_block, left,
+    long_row, no_data, no_parameters, parameter_status, parse, parse_as, parse_complete, query,
+    ready, row, set_to, sync,
 };
+use crate::named::uses_again;
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, shared};
 use crate::stage::{Setup, Stage, took};
@@ -418,6 +419,19 @@ fn nobody_shares_while_the_schema_changes() {
     assert_eq!([server.heard(), other.heard()].concat(), BRAKED);
 }
 
+/// A client shares its server until another one changes the schema on its own.
+fn shares_until_it_changes([bob, server]: [&Peer; 2], [alice, changes]: [&Peer; 2]) {
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([done(), ready()]);
+    server.heard();
+    server.says([done(), ready()]);
+    alice.says([query("CREATE FUNCTION f()")]);
+    assert!(changes.heard().ends_with("Q(CREATE FUNCTION f())"));
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), FREED);
+}
+
 /// Nobody knows whether two addresses lead to the same database.
 #[test]
 fn a_change_of_the_schema_counts_for_all_databases_of_that_name() {
@@ -429,15 +443,7 @@ fn a_change_of_the_schema_counts_for_all_databases_of_that_name() {
     let changes = stage.server();
     let bob = stage.newcomer_to("two");
     let server = stage.server();
-    bob.says([query("SELECT 1")]);
-    assert_eq!(server.heard(), BRAKED);
-    server.says([done(), ready()]);
-    server.heard();
-    server.says([done(), ready()]);
-    alice.says([query("CREATE FUNCTION f()")]);
-    assert!(changes.heard().ends_with("Q(CREATE FUNCTION f())"));
-    bob.says([query("SELECT 1")]);
-    assert_eq!(server.heard(), FREED);
+    shares_until_it_changes([&bob, &server], [&alice, &changes]);
 }
 
 /// A pool whose functions are ignored has none read, but what its clients change of the schema may
@@ -453,15 +459,7 @@ fn a_change_of_the_schema_counts_also_where_nobody_looks() {
     let changes = stage.server();
     let bob = stage.newcomer(&[]);
     let server = stage.server();
-    bob.says([query("SELECT 1")]);
-    assert_eq!(server.heard(), BRAKED);
-    server.says([done(), ready()]);
-    server.heard();
-    server.says([done(), ready()]);
-    alice.says([query("CREATE FUNCTION f()")]);
-    assert_eq!(changes.heard(), "Q(CREATE FUNCTION f())");
-    bob.says([query("SELECT 1")]);
-    assert_eq!(server.heard(), FREED);
+    shares_until_it_changes([&bob, &server], [&alice, &changes]);
 }
 
 /// What was a view may be one that changes rows: a statement that is lost then was perhaps carried
@@ -731,12 +729,7 @@ fn what_is_set_unseen_for_a_transaction_is_for_nobody_else() {
     server.says([done(), in_block()]);
     alice.says([query("SELECT locally()")]);
     server.says([done(), in_block()]);
-    alice.says([bind_to("s"), execute(), sync()]);
-    server.says([bind_complete(), done(), in_block()]);
-    alice.says([query("COMMIT")]);
-    server.says([done(), ready()]);
-    server.heard();
-    alice.says([bind_to("s"), execute(), sync()]);
+    uses_again(&alice, &server);
     assert!(server.heard().starts_with("C(pgweir_1) P(pgweir_1=SELECT '1') "));
 }
 

@@ -440,6 +440,18 @@ fn what_is_read_under_other_settings_is_not_shared() {
     );
 }
 
+/// A client uses `s` in its transaction, ends that, and uses it again.
+pub(crate) fn uses_again(client: &Peer, server: &Peer) {
+    server.heard();
+    client.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "B(pgweir_1) E S");
+    server.says([bind_complete(), done(), in_block()]);
+    client.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    server.heard();
+    client.says([bind_to("s"), execute(), sync()]);
+}
+
 /// PostgreSQL reads literals anew when something has changed about their tables, under the settings
 /// of then: behind a transaction that had others it is made again.
 #[test]
@@ -454,13 +466,7 @@ fn what_one_may_have_had_read_anew_is_made_again() {
         alice.says([query(&format!("BEGIN; SET LOCAL {setting}"))]);
         server.says([done(), done(), in_block()]);
         server.heard();
-        alice.says([bind_to("s"), execute(), sync()]);
-        assert_eq!(server.heard(), "B(pgweir_1) E S");
-        server.says([bind_complete(), done(), in_block()]);
-        alice.says([query("COMMIT")]);
-        server.says([done(), ready()]);
-        server.heard();
-        alice.says([bind_to("s"), execute(), sync()]);
+        uses_again(&alice, &server);
         let made = format!("C(pgweir_1) P(pgweir_1={text}) D(pgweir_1) ");
         let made = if again { &*made } else { "" };
         assert_eq!(server.heard(), format!("{made}B(pgweir_1) E S"), "{text} {setting}");
@@ -479,12 +485,7 @@ fn what_is_under_way_keeps_its_settings_when_what_was_before_is_over() {
     server.says([done(), ready()]);
     server.says([done(), in_block(), done(), in_block()]);
     server.heard();
-    alice.says([bind_to("s"), execute(), sync()]);
-    server.says([bind_complete(), done(), in_block()]);
-    alice.says([query("COMMIT")]);
-    server.says([done(), ready()]);
-    server.heard();
-    alice.says([bind_to("s"), execute(), sync()]);
+    uses_again(&alice, &server);
     assert!(server.heard().starts_with("C(pgweir_1) P(pgweir_1=SELECT '1') "));
 }
 
