@@ -5,6 +5,10 @@
 
 scripts/deps.sh
 
+# A first build is faster without what the next one could use, takes a quarter of the space, and
+# what it makes is faster, too.
+[ -d target/debug ] || export CARGO_INCREMENTAL=0
+
 heading "Format"
 cargo fmt --all --check
 cargo fmt --manifest-path fuzz/Cargo.toml --check
