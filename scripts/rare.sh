@@ -5,7 +5,7 @@
 # one who is called has marked. Whoever adds a branch looks whether it is among them, and why.
 #
 #   MOST=1000          branches that are taken more often than this are not rare
-#   SEEDS=11800        so many seeds
+#   SEEDS=8000         so many seeds
 #   LLVM_BIN=FOLDER    llvm-profdata and llvm-cov of rustc's own LLVM, where rustup has none
 
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +13,7 @@
 need_cargo
 
 most=${MOST:-1000}
-seeds=${SEEDS:-11800}
+seeds=${SEEDS:-8000}
 folder=$PWD/target/rare
 mkdir -p "$folder"
 
