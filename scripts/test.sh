@@ -18,9 +18,7 @@ cargo clippy --workspace --all-targets --locked -- -D warnings
 
 heading "Tests: tidy, unit, property, simulation, integration"
 PG_BINDIR=$(pg_bindir)
-# Most of them wait for PostgreSQL now and then, so some more than there are processors are run.
-RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 2))}
-export PG_BINDIR RUST_TEST_THREADS
+export PG_BINDIR
 cargo test --workspace --locked
 
 heading "All is well"

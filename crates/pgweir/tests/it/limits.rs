@@ -6,7 +6,7 @@ use pgweir_testkit::{
 };
 
 use crate::reload::change;
-use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
+use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, patient, superuser, trusting};
 use crate::stopped::Stopped;
 
 /// Clients of two databases on one pgweir that may open three connections to their server.
@@ -374,10 +374,11 @@ fn connections_of_a_user_are_limited_over_its_databases() {
 #[test]
 fn the_reserve_is_for_those_who_have_waited() {
     let stage = Stage::with("limit_reserve", 1, |config| {
-        let config = config.general("reserve_pool_size", "1").pool("query_wait_timeout", "500");
+        let config = patient(config).general("reserve_pool_size", "1");
         config.general("reserve_pool_timeout", "600000")
     });
     let [mut holder, mut other] = [stage.client(), stage.client()];
+    stage.limit_waits(500);
     holder.query("BEGIN");
     assert_eq!(other.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
     assert_eq!(stage.backends("true"), 1);

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Resource, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::program::program;
-use crate::stage::{self, CLUSTER, PROGRAM, Stage};
+use crate::stage::{self, CLUSTER, PROGRAM, Stage, patient};
 use crate::stand_in::StandIn;
 
 /// A login that is refused, and how much of the log it takes at least.
@@ -135,10 +135,11 @@ fn servers(pgweir: &Pgweir) -> Vec<u32> {
 #[test]
 fn limits_that_strike_are_told_of() {
     let stage = Stage::with("log_limits", 1, |config| {
-        let config = config.general("log_format", "\"json\"").pool("query_wait_timeout", "100");
+        let config = patient(config).general("log_format", "\"json\"");
         config.general("idle_client_in_transaction_timeout", "4000")
     });
     let (mut holder, mut waiter) = (stage.client(), stage.client());
+    stage.limit_waits(100);
     let [held, waited] = [&holder, &waiter].map(number_of);
     holder.query("BEGIN");
     for _ in 0..3 {

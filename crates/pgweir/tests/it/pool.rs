@@ -3,7 +3,7 @@
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
 use pgweir_testkit::{Cluster, WireClient, eventually};
 
-use crate::stage::{self, Stage};
+use crate::stage::{self, Stage, patient};
 use crate::stopped::Stopped;
 
 #[test]
@@ -68,11 +68,9 @@ fn first_come_first_served() {
 
 #[test]
 fn a_wait_has_an_end() {
-    let stage = Stage::with("pool_timeout", 1, |config| {
-        // A login waits for a server, too: it takes some time where processors are busy.
-        config.pool("query_wait_timeout", "600").pool("idle_timeout", "0")
-    });
+    let stage = Stage::with("pool_timeout", 1, |config| patient(config).pool("idle_timeout", "0"));
     let (mut holder, mut client) = (stage.client(), stage.client());
+    stage.limit_waits(600);
     holder.query("BEGIN");
     let error = client.try_query("SELECT 1").unwrap_err();
     assert_eq!(
@@ -108,9 +106,10 @@ fn a_wait_has_an_end() {
 #[test]
 fn a_wait_for_a_begin_ends_what_was_sent_behind_it() {
     let name = "pool_begin";
-    let stage = Stage::with(name, 1, |config| config.pool("query_wait_timeout", "300"));
+    let stage = Stage::with(name, 1, patient);
     stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
     let (mut holder, mut client) = (stage.client(), stage.client());
+    stage.limit_waits(300);
     holder.query("BEGIN");
     let all = ["BEGIN", "INSERT INTO t VALUES (1)", "SELECT 1 / 0", "COMMIT"];
     client.send(&all.map(query).concat()).unwrap();
@@ -126,9 +125,10 @@ fn a_wait_for_a_begin_ends_what_was_sent_behind_it() {
 /// server may have to be set as its client needs it.
 #[test]
 fn a_wait_ends_with_a_statement_that_is_written() {
-    let stage = Stage::with("pool_written", 1, |config| config.pool("query_wait_timeout", "300"));
+    let stage = Stage::with("pool_written", 1, patient);
     let mut client = stage.client_as(&stage.login().parameter("application_name", "other"));
     let pid = stage.client().query("SELECT pg_backend_pid()").concat();
+    stage.limit_waits(300);
     let stopped = Stopped::process(&pid);
     assert_eq!(client.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
     drop(stopped);

@@ -8,7 +8,7 @@ use pgweir_testkit::{
 };
 use rustix::process::Signal;
 
-use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
+use crate::stage::{PROGRAM, Stage, create_database, login, patient, trusting};
 use crate::stopped::{Stopped, postmaster, signal};
 
 /// Ends the one session of the stage's role and waits until it is gone. Beside it, one that was
@@ -382,9 +382,9 @@ fn a_server_that_shuts_down_is_quoted_when_the_wait_is_over() {
 #[test]
 fn a_server_that_is_down_is_named() {
     let mut cluster = Cluster::start();
-    let stage =
-        Stage::on(&cluster, "loss_named", 1, |config| config.pool("query_wait_timeout", "300"));
+    let stage = Stage::on(&cluster, "loss_named", 1, patient);
     let mut client = stage.client();
+    stage.limit_waits(300);
     cluster.stop();
     stage.wait_for_idle_servers(0);
     let expected = format!("Connecting to 127.0.0.1:{} failed: Connection refused", cluster.port());

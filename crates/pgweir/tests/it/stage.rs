@@ -6,6 +6,8 @@ use std::thread;
 
 use pgweir_testkit::{Cluster, Login, Pgweir, PoolerConfig, WireClient, eventually};
 
+use crate::reload;
+
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_pgweir");
 
@@ -108,6 +110,14 @@ impl Stage {
         self.client_as(&login).query(command)
     }
 
+    /// From now on a client waits for a server for so long at most. Of a stage made by
+    /// [`patient`]: before that logins, too, take the time that they take on a busy machine.
+    #[track_caller]
+    pub(crate) fn limit_waits(&self, query_wait_timeout_ms: u32) {
+        let limit = format!("query_wait_timeout = {query_wait_timeout_ms}\n");
+        reload::change(self, &format!("query_wait_timeout = {LONG_WAIT_MS}\n"), &limit);
+    }
+
     /// Waits until so many clients stand in the queue for a server.
     #[track_caller]
     pub(crate) fn wait_for_waiters(&self, count: usize) {
@@ -159,6 +169,14 @@ impl Stage {
         let what = format!("{count} backends with {condition}");
         eventually(&what, || self.backends(condition) == count);
     }
+}
+
+/// Longer than any test waits for a server.
+const LONG_WAIT_MS: u32 = 60_000;
+
+/// For [`Stage::limit_waits`].
+pub(crate) fn patient(config: PoolerConfig) -> PoolerConfig {
+    config.pool("query_wait_timeout", &LONG_WAIT_MS.to_string())
 }
 
 /// The usual start of a configuration: nobody needs a password, and a loaded machine is no reason

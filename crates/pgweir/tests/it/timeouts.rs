@@ -3,7 +3,8 @@
 use pgweir_testkit::frames::{bind, execute, flush, parse, query};
 use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient, eventually};
 
-use crate::stage::Stage;
+use crate::reload::change;
+use crate::stage::{Stage, patient};
 use crate::stopped::Stopped;
 
 fn codes(messages: &[Message]) -> Vec<String> {
@@ -171,9 +172,9 @@ fn a_server_that_hangs_and_whose_client_leaves() {
 /// It looks like one that has a long statement: the one place is taken until it goes on.
 #[test]
 fn a_server_that_hangs_without_a_limit_and_whose_client_leaves() {
-    let stage =
-        Stage::with("hangs_unlimited", 1, |config| config.pool("query_wait_timeout", "1000"));
+    let stage = Stage::with("hangs_unlimited", 1, patient);
     let (mut client, mut next) = (stage.client(), stage.client());
+    stage.limit_waits(1_000);
     let pid = client.query("SELECT pg_backend_pid()").concat();
     let stopped = Stopped::process(&pid);
     client.send(&query("SELECT 'nobody hears it'")).unwrap();
@@ -242,10 +243,12 @@ fn a_server_that_hangs_inside_a_transaction() {
 fn a_server_that_hangs_before_a_login() {
     let cluster = Cluster::start();
     let stage = Stage::on(&cluster, "hangs_before", 1, |config| {
-        config.pool("connect_timeout", "300").pool("query_wait_timeout", "900")
+        patient(config).pool("connect_timeout", "30000")
     });
     let mut client = stage.client();
     client.query("SELECT 1");
+    stage.limit_waits(900);
+    change(&stage, "connect_timeout = 30000", "connect_timeout = 300");
     let own = "FROM pg_stat_activity WHERE usename = 'hangs_before'";
     stage.ask(&format!("SELECT pg_terminate_backend(pid) {own}"));
     stage.wait_for_idle_servers(0);
